@@ -72,6 +72,7 @@ async fn output_is_streamed_over_grpc_while_the_program_waits() {
             std::fs::write(&gate, "").expect("a gate"); // Not before.
         }
     }
+    // A line reaches each follower before the program prints the next line, on every transport
     assert_eq!((output.as_str(), is_last_chunk), ("one\ntwo\n", true));
     grpc.stop().await;
 }

@@ -113,4 +113,5 @@ mod unread_input;
 mod unreadable_output;
 mod upgrade;
 mod usage;
+mod whole_data;
 mod workspaces;

@@ -4,6 +4,7 @@
 pub mod artifact_stream;
 pub mod characters;
 pub mod early_redaction;
+mod redact_file;
 pub mod redact_parts;
 pub mod redact_question;
 pub mod seal_encoding;

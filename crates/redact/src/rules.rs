@@ -4,6 +4,7 @@ pub(crate) mod context_rules;
 pub(crate) mod discord_token;
 pub(crate) mod email;
 pub(crate) mod key_value;
+pub(crate) mod numeric_values;
 pub(crate) mod pem;
 pub(crate) mod personal_numbers;
 pub(crate) mod plausibility;

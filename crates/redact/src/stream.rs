@@ -1,5 +1,6 @@
 //! Redaction of a text that arrives in pieces; holds back only text that could still become a secret.
 
+mod safe_prefix;
 pub(crate) mod segment;
 pub(crate) mod text_end;
 pub(crate) mod window;

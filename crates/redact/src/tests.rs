@@ -16,7 +16,7 @@ use corpus::{
     PASSWORD_TEXT_TEMPLATES, SECRET_TEMPLATES, SECRET_TEXT_TEMPLATES, SeededRng,
     TOKEN_TEXT_TEMPLATES,
 };
-use harmless::HARMLESS_TEXTS;
+use harmless::{HARMLESS_TEXTS, SECRETS_LIKE_NUMBERS};
 
 fn default_redactor() -> Redactor {
     Redactor::new([])
@@ -67,7 +67,7 @@ fn shows_secret(text: &str, secret: &str) -> bool {
 
 #[test]
 fn all_constants_compile() {
-    use super::rules::{context_rules, email, key_value, pem, personal_numbers};
+    use super::rules::{context_rules, email, key_value, numeric_values, pem, personal_numbers};
     use super::text::pattern;
     for (token_format, compiled) in rules::COMPILED_FORMATS.iter() {
         assert!(compiled.is_some(), "{}", token_format.pattern);
@@ -88,6 +88,12 @@ fn all_constants_compile() {
         context_rules::COOKIE_HEADER_PATTERN,
         context_rules::COOKIE_PATTERN,
         email::EMAIL_PATTERN,
+        numeric_values::NUMBER_PATTERN,
+        numeric_values::QUANTITY_PATTERN,
+        numeric_values::VERSION_PATTERN,
+        numeric_values::TIME_PATTERN,
+        numeric_values::ADDRESS_PATTERN,
+        numeric_values::COLOUR_PATTERN,
         personal_numbers::CARD_PATTERN,
         personal_numbers::SOCIAL_SECURITY_PATTERN,
         personal_numbers::PHONE_PATTERN,
@@ -123,6 +129,14 @@ fn harmless_text_is_unchanged() {
         .map(|text| (text, redactor.redact(text)))
         .collect();
     assert!(changed.is_empty(), "{changed:#?}");
+}
+
+#[test]
+fn values_that_only_begin_like_numbers_are_redacted() {
+    let redactor = default_redactor();
+    let unchanged: Vec<_> =
+        SECRETS_LIKE_NUMBERS.iter().filter(|text| redactor.redact(text) == **text).collect();
+    assert!(unchanged.is_empty(), "{unchanged:#?}");
 }
 
 #[test]

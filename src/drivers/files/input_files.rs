@@ -4,10 +4,8 @@ use std::path::Path;
 
 use algonius_actors::decide::classify::success_evaluation::file_write_failure;
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::content::{Content, Part};
+use algonius_actors::model::execution::content::{Content, Part, decode_base64};
 use algonius_actors::model::failure::Failure;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde_json::{Map, Value};
 
 use super::scratch_dir::ScratchDir;
@@ -182,12 +180,6 @@ fn sanitize_file_name(name: &str) -> String {
     }
 }
 
-/// Decodes base64 of either alphabet, with or without padding, as the JSON forms of A2A allow.
-pub(in crate::drivers) fn decode_base64(encoded: &str) -> Option<Vec<u8>> {
-    let standard = encoded.trim_end_matches('=').replace('-', "+").replace('_', "/");
-    STANDARD_NO_PAD.decode(standard).ok()
-}
-
 fn write_failure(error: &std::io::Error) -> Failure {
     tracing::error!(%error, "failed to write file of a request");
     file_write_failure(error.raw_os_error())
@@ -199,7 +191,7 @@ mod tests {
 
     use algonius_actors::model::execution::content::{Content, Part};
 
-    use super::{add_to_prompt, decode_base64, list_files, sanitize_file_name, to_json, to_lines};
+    use super::{add_to_prompt, list_files, sanitize_file_name, to_json, to_lines};
 
     #[test]
     fn files_are_listed_on_lines_of_their_own() {
@@ -253,13 +245,5 @@ mod tests {
             assert_eq!(sanitize_file_name(name), safe, "{name}");
         }
         assert_eq!(sanitize_file_name(&format!("{}.txt", "n".repeat(300))).len(), 100);
-    }
-
-    #[test]
-    fn base64_is_read_in_either_alphabet() {
-        for encoded in ["+/8=", "-_8=", "-_8"] {
-            assert_eq!(decode_base64(encoded), Some(vec![0xfb, 0xff]), "{encoded}");
-        }
-        assert_eq!((decode_base64("a"), decode_base64("a b?")), (None, None));
     }
 }

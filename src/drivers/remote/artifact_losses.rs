@@ -1,4 +1,4 @@
-//! LossCounts of the artifacts of a remote agent: its service states them in metadata, which are no part of the answer.
+//! Losses of the artifacts of a remote agent: its service states them in metadata, which are no part of the answer.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ const MAX_ARTIFACTS: usize = 20;
 /// Longest name of an artifact in a warning, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
-/// LossCounts of the artifacts of one remote task, by the id of the artifact.
+/// Losses of the artifacts of one remote task, by the id of the artifact.
 #[derive(Debug, Default)]
 pub(super) struct RemoteLosses {
     losses_by_id: BTreeMap<String, LossCounts>,
 }
 
-/// LossCounts of one artifact.
+/// Losses of one artifact.
 #[derive(Debug, Clone, Copy, Default)]
 struct LossCounts {
     dropped_bytes: u64,

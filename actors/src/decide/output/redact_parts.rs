@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use algonius_redact::Redactor;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 
+use super::redact_file::redact_file;
 use crate::model::execution::AttemptId;
-use crate::model::execution::content::{Content, Part, PartKind, StoredPart};
+use crate::model::execution::content::{Content, Part, PartKind, StoredPart, decode_base64};
 use crate::model::execution::event::{TextChannel, TextRange};
 
 /// Text in place of one that is redacted as a whole.
@@ -148,7 +150,7 @@ fn redact_data(data: &Value, redactor: &Redactor) -> (PartKind, String, u64) {
     let original = data.to_string();
     let (text, count) = redactor.redact_and_count(&original);
     let Ok(mut document) = serde_json::from_str(&text) else {
-        return redact_texts_then_document(data, redactor);
+        return redact_values_then_document(data, redactor);
     };
     match redact_texts(&mut document, &|text| redactor.redact_and_count(text)) {
         0 => (PartKind::Data, text.into_owned(), count),
@@ -157,16 +159,38 @@ fn redact_data(data: &Value, redactor: &Redactor) -> (PartKind, String, u64) {
 }
 
 /// Redacts a document that is no JSON after its redaction, because a number or a quotation mark is redacted. Here, a
-/// text with a secret is redacted as a whole, so that no rest of it looks redacted already.
-fn redact_texts_then_document(data: &Value, redactor: &Redactor) -> (PartKind, String, u64) {
+/// text or a number with a secret is redacted as a whole, so that no rest of it looks redacted already. A document
+/// stays one, unless a configured pattern matches across its members; then it becomes a text.
+fn redact_values_then_document(data: &Value, redactor: &Redactor) -> (PartKind, String, u64) {
     let mut document = data.clone();
-    let text_count = redact_texts(&mut document, &|text| match redactor.redact_and_count(text) {
-        (_, 0) => (text.into(), 0),
-        (_, count) => (REDACTED_TEXT.into(), count),
-    });
+    let value_count = redact_values(&mut document, "", redactor);
     let document = document.to_string();
     let (text, count) = redactor.redact_and_count(&document);
-    (PartKind::Data, text.into_owned(), text_count + count)
+    (PartKind::Data, text.into_owned(), value_count + count)
+}
+
+/// Redacts the texts and numbers of a value that has this key, and returns the number of redactions.
+fn redact_values(value: &mut Value, key: &str, redactor: &Redactor) -> u64 {
+    let count = match value {
+        Value::Array(items) => {
+            return items.iter_mut().map(|item| redact_values(item, key, redactor)).sum();
+        }
+        Value::Object(members) => {
+            return members.iter_mut().map(|(key, it)| redact_values(it, key, redactor)).sum();
+        }
+        Value::String(text) => redactor.redact_and_count(text).1,
+        Value::Number(number) => {
+            // The key may announce a secret. The member is no JSON if its number is redacted.
+            let member = json!({ key: number }).to_string();
+            let (redacted, count) = redactor.redact_and_count(&member);
+            if serde_json::from_str::<IgnoredAny>(&redacted).is_err() { count } else { 0 }
+        }
+        Value::Null | Value::Bool(_) => 0,
+    };
+    if count > 0 {
+        *value = Value::from(REDACTED_TEXT);
+    }
+    count
 }
 
 /// Redacts the texts of a document, and returns the number of redactions. Keys stay: they keep members apart.
@@ -187,20 +211,19 @@ fn redact_texts(value: &mut Value, redact: &impl Fn(&str) -> (Cow<'_, str>, u64)
     }
 }
 
-/// Redacts text inside a file like other text; bytes that are not text are stored unchanged.
+/// Redacts text inside a file like other text. Without a secret in it, the file keeps its encoding too.
 fn redact_bytes(encoded: &str, redactor: &Redactor) -> (PartKind, String, u64) {
-    let decoded = STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let redacted = decoded.as_deref().map(|text| redactor.redact_and_count(text));
-    match redacted {
-        None | Some((_, 0)) => (PartKind::Bytes, encoded.to_owned(), 0),
-        Some((redacted, count)) => (PartKind::Bytes, STANDARD.encode(redacted.as_bytes()), count),
+    let bytes = decode_base64(encoded).unwrap_or_default();
+    match redact_file(&bytes, redactor) {
+        (_, 0) => (PartKind::Bytes, encoded.to_owned(), 0),
+        (redacted, count) => (PartKind::Bytes, STANDARD.encode(redacted), count),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use algonius_redact::{Pattern, RedactionConfig};
-    use serde_json::json;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     use super::*;
 
@@ -234,10 +257,39 @@ mod tests {
 
     /// A redacted number is no JSON.
     #[test]
-    fn texts_beside_a_secret_number_are_redacted() {
-        let data = json!({ "note": "one\nACCT-12345678", "usd_per_token": 0.00025 });
-        let (_, text, count) = redact_content(&Content::Data(data), &redactor());
-        assert_eq!((text.as_str(), count), (r#"{"note":"***","usd_per_token":***}"#, 2));
+    fn a_document_with_a_secret_number_stays_one() {
+        let configuration = RedactionConfig {
+            patterns: vec![
+                Pattern::new("account", "^ACCT-[0-9]{8}$", 0).unwrap(),
+                Pattern::new("pin", "\"pin\":([0-9]{4})", 1).unwrap(),
+            ],
+            redacts_personal_numbers: true,
+        };
+        let redactor = Redactor::new([]).with_configuration(configuration);
+        let data = json!({
+            "note": "one\nACCT-12345678",
+            "usd_per_token": 0.000_25,
+            "cards": [4_111_111_111_111_111_u64, 7],
+            "pin": 1234,
+        });
+        let (_, text, count) = redact_content(&Content::Data(data), &redactor);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let expected =
+            json!({ "note": "***", "usd_per_token": 0.000_25, "cards": ["***", 7], "pin": "***" });
+        assert_eq!((document, count), (expected, 3));
+    }
+
+    #[test]
+    fn a_file_is_redacted_in_each_form_of_base64() {
+        let text = b"?>password=Hunter22Zq9";
+        let expected = STANDARD.encode("?>password=***");
+        for encoded in [STANDARD.encode(text), URL_SAFE_NO_PAD.encode(text)] {
+            let (_, redacted, count) = redact_content(&Content::Bytes(encoded), &redactor());
+            assert_eq!((redacted, count), (expected.clone(), 1));
+        }
+        let harmless = URL_SAFE_NO_PAD.encode(b"?>?>\xFF");
+        let (_, unchanged, count) = redact_content(&Content::Bytes(harmless.clone()), &redactor());
+        assert_eq!((unchanged, count), (harmless, 0));
     }
 
     #[test]

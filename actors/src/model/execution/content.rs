@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +29,13 @@ impl Content {
     pub const fn is_file(&self) -> bool {
         matches!(self, Self::Bytes(_) | Self::Url(_))
     }
+}
+
+/// Decodes base64 of either alphabet, with or without padding, as the JSON forms of A2A allow.
+#[must_use]
+pub fn decode_base64(encoded: &str) -> Option<Vec<u8>> {
+    let standard = encoded.trim_end_matches('=').replace('-', "+").replace('_', "/");
+    STANDARD_NO_PAD.decode(standard).ok()
 }
 
 impl fmt::Debug for Content {
@@ -110,4 +119,17 @@ impl StoredPart {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls takes a reference")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode_base64;
+
+    #[test]
+    fn base64_is_read_in_either_alphabet() {
+        for encoded in ["+/8=", "-_8=", "-_8"] {
+            assert_eq!(decode_base64(encoded), Some(vec![0xfb, 0xff]), "{encoded}");
+        }
+        assert_eq!((decode_base64("a"), decode_base64("a b?")), (None, None));
+    }
 }

@@ -9,8 +9,6 @@ use std::ops::Range;
 
 use crate::Redactor;
 use crate::configuration::Pattern;
-use crate::rules::discord_token::next_discord_token;
-use crate::rules::next_keyword;
 use crate::rules::pem::{PemBlock, find_pem_block, has_body};
 use crate::scan::{MAX_ROUNDS, Replacement, Scanner, apply_replacements, visible_replacements};
 use crate::spans::{STARS, SecretSpan, VisiblePart, merge_spans};
@@ -91,26 +89,6 @@ impl Redactor {
     /// Returns the length from which on a line is long, in bytes.
     pub(crate) fn window_bytes(&self) -> usize {
         WINDOW_STEP_BYTES.max(self.scanner.literals.max_form_bytes()) + self.lookahead_bytes()
-    }
-
-    /// Returns the length of the start of `text`, an unfinished line, that contains no secret and cannot be a part or
-    /// the announcement of one.
-    pub(crate) fn safe_prefix_bytes(&self, text: &str) -> usize {
-        // Configured patterns and personal numbers have no literal that announces them.
-        if self.scanner.inspects_every_line() {
-            return 0;
-        }
-        let bytes = text.as_bytes();
-        let keyword = next_keyword(bytes, 0).map(|found| found.0);
-        let literal = self.scanner.literals.next_position(bytes, 0);
-        // A registered value may have arrived only in part.
-        let partial = self.scanner.literals.partial_form_start(bytes);
-        let discord_token = next_discord_token(bytes, 0).map(|token| token.start);
-        let starts = [keyword, literal, discord_token, partial].into_iter().flatten();
-        let first_start = starts.min().unwrap_or(text.len());
-        let head = text.get(..text.floor_char_boundary(first_start)).unwrap_or_default();
-        // The last word may be the first half of a literal.
-        head.rfind([' ', '\t', '\n']).map_or(0, |space| space + 1)
     }
 
     /// Decides how much of a window can be released, and what is redacted in it.

@@ -118,6 +118,46 @@ fn a_pause_releases_only_text_without_a_possible_secret() {
     assert_eq!((stream.finish(), stream.redaction_count()), (String::new(), 2));
 }
 
+/// Every character arrives alone, and the source pauses after each of them.
+#[test]
+fn pauses_at_every_place_show_no_secret_of_the_corpus() {
+    let redactor = Arc::new(default_redactor());
+    let mut leaks = Vec::new();
+    let key = SeededRng(9).expand("-----BEGIN RSA PRIVATE KEY-----\n{b64}\n{b64}\n");
+    let body = key.split('\n').nth(1).unwrap().to_owned();
+    let mut cases = vec![
+        (body, key),
+        ("Hunter22Zq9abc".to_owned(), "my api key: Hunter22Zq9abc\n".to_owned()),
+        ("geheim\u{fc}22Zq9".to_owned(), "http://me:geheim\u{fc}22Zq9@host.test\n".to_owned()),
+        ("geheim22Zq9".to_owned(), "\u{5bc6}\u{7801}password=geheim22Zq9\u{3002}\n".to_owned()),
+    ];
+    cases.extend(corpus_cases(21));
+    for (secret, text) in cases {
+        let mut stream = StreamRedactor::new(Arc::clone(&redactor));
+        let mut output = String::new();
+        for character in text.chars() {
+            output.push_str(&stream.push(character.encode_utf8(&mut [0; 4]).as_bytes()));
+            output.push_str(&stream.release_safe_text());
+        }
+        output.push_str(&stream.finish());
+        if shows_secret(&output, &secret) {
+            leaks.push(format!("{text:?} -> {output:?}"));
+        }
+    }
+    assert!(leaks.is_empty(), "{}:\n{}", leaks.len(), leaks.join("\n"));
+}
+
+/// Scripts without spaces would otherwise wait for the end of the line.
+#[test]
+fn a_pause_releases_text_in_scripts_without_spaces() {
+    let mut stream = StreamRedactor::new(Arc::new(default_redactor()));
+    assert_eq!(stream.push("\u{4f60}\u{597d}\u{ff0c}\u{4e16}\u{754c}ab".as_bytes()), "");
+    assert_eq!(stream.release_safe_text(), "\u{4f60}\u{597d}\u{ff0c}\u{4e16}\u{754c}");
+    assert_eq!(stream.push("c\u{6587} http://me:\u{4f60}".as_bytes()), "");
+    assert_eq!(stream.release_safe_text(), "abc\u{6587} ");
+    assert_eq!(stream.push("\u{597d}22Zq9@host.test\n".as_bytes()), "http://me:***@host.test\n");
+}
+
 /// Components of texts that are difficult to judge.
 const FRAGMENTS: &[&str] = &[
     "password",

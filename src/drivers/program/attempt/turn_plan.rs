@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use algonius_actors::model::code::Code;
-use algonius_actors::model::execution::content::{Content, Part};
+use algonius_actors::model::execution::content::{Content, Part, decode_base64};
 use algonius_actors::model::failure::Failure;
 use algonius_actors::model::program::stdio_protocol::{InteractiveProtocol, InteractiveSpec};
 use algonius_protocols::{PromptPart, ProtocolKind, ResourceBody};
 
 use super::PendingAttempt;
-use crate::drivers::files::input_files;
 use crate::drivers::output::line_limit::max_line_bytes;
 use crate::drivers::program::session_resume::AttemptSession;
 use crate::drivers::stdio::agent_turn::{ToolCallMonitor, TurnPlan};
@@ -72,7 +71,7 @@ fn file_part(
 ) -> Result<PromptPart, Failure> {
     let is_kind = |kind: &str| mime.as_deref().is_some_and(|mime| mime.starts_with(kind));
     let base64 = base64.to_owned();
-    let bytes = input_files::decode_base64(&base64);
+    let bytes = decode_base64(&base64);
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     let uri = format!("attachment:///{}", encode_name(name));
     match (protocol, text) {
