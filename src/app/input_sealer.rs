@@ -82,6 +82,7 @@ impl KeyringSealer {
         let (kind, id): (&[u8], &[u8]) = match &row {
             SealedRowId::Execution(id) => (b"execution", id.0.as_bytes()),
             SealedRowId::Schedule(id) => (b"schedule", id.as_str().as_bytes()),
+            SealedRowId::Interaction(id) => (b"interaction", id.0.as_bytes()),
         };
         [self.data_dir_id.as_bytes(), kind, &[0], id].concat()
     }

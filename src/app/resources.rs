@@ -88,7 +88,9 @@ impl ServiceResources {
         let folders = (server.runtime_dir.as_path(), server.data_dir.as_path());
         let (sealer, runtime_key) =
             KeyringSealer::load_or_create(inputs, folders, data_dir_id, &holders).await?;
-        let input_sealer = InputSealer::new(Arc::new(sealer), inputs.retry_window);
+        let sealer = Arc::new(sealer);
+        store.set_answer_sealer(Arc::clone(&sealer) as _);
+        let input_sealer = InputSealer::new(sealer, inputs.retry_window);
         let (capabilities_and_files, groups_and_holders) =
             ((capabilities, files), (groups, holders));
         let agent_factory =

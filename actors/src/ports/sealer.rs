@@ -1,6 +1,7 @@
 //! Sealing of raw text: text that redaction changes is stored in encrypted form only.
 
 use crate::model::id::{ExecutionId, ScheduleId};
+use crate::model::interaction::InteractionId;
 
 /// Row that a sealed text belongs to. The text opens for no other row.
 #[derive(Debug, Clone, Copy)]
@@ -9,6 +10,8 @@ pub enum SealedRowId<'r> {
     Execution(ExecutionId),
     /// Texts of a schedule.
     Schedule(&'r ScheduleId),
+    /// Answer to an interaction.
+    Interaction(InteractionId),
 }
 
 /// Error of sealing or opening a text.

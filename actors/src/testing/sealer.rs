@@ -25,6 +25,7 @@ impl ScriptedSealer {
         let row = match row {
             SealedRowId::Execution(id) => id.to_string(),
             SealedRowId::Schedule(id) => id.to_string(),
+            SealedRowId::Interaction(id) => id.to_string(),
         };
         (self.key.load(Ordering::SeqCst), row.into_bytes())
     }

@@ -19,6 +19,7 @@ use algonius_actors::ports::ledger::{
     Settlement, WriteBatch,
 };
 use algonius_actors::ports::push_target_store::{DueTargets, PushTargetStore, RegistrationResult};
+use algonius_actors::ports::sealer::Sealer;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use uuid::Uuid;
@@ -33,6 +34,7 @@ use engine::read_cache::{CachePart, ReadCache};
 use engine::sql::ReaderPool;
 use engine::writer::{LedgerWriter, WriterDependencies};
 use ledger::append_batch::AppendBatch;
+use ledger::interactions::AnswerSeal;
 use ledger::text_chunks::{self, AppendChunk, DeleteOutput};
 use ledger::{budget_usage, events, request_keys, sealed_inputs};
 use push::{DeleteTarget, RecordDelivery, RegisterTarget};
@@ -96,7 +98,7 @@ pub struct Store {
     instance: InstanceIdentity,
     push_cipher: StoreCipher,
     session_cipher: StoreCipher,
-    answer_cipher: StoreCipher,
+    answer_seal: AnswerSeal,
     readers: ReaderPool,
     read_cache: Arc<ReadCache>,
     writer: LedgerWriter,
@@ -142,7 +144,7 @@ impl Store {
             instance,
             push_cipher: cipher(KeyPurpose::PushTargets),
             session_cipher: cipher(KeyPurpose::Sessions),
-            answer_cipher: cipher(KeyPurpose::Interactions),
+            answer_seal: AnswerSeal::new(cipher(KeyPurpose::EarlierAnswers)),
             readers,
             read_cache,
             writer,
@@ -160,6 +162,11 @@ impl Store {
     #[must_use]
     pub fn instance(&self) -> InstanceIdentity {
         self.instance
+    }
+
+    /// Sets the sealer of raw answers. Without one, the ledger stores no answer that redaction changes.
+    pub fn set_answer_sealer(&self, sealer: Arc<dyn Sealer>) {
+        self.answer_seal.set_sealer(sealer);
     }
 
     /// Commits the queued changes, checkpoints the log into the database file and unlocks the directory. Later calls

@@ -11,6 +11,7 @@ use algonius_actors::model::execution::AttemptId;
 use algonius_actors::model::execution::event::{TextChannel, TextChunk, TextRange};
 use algonius_actors::model::execution::record::ExecutionFilter;
 use algonius_actors::ports::ledger::{AcceptResult, Ledger, LedgerError};
+use algonius_actors::testing::ScriptedSealer;
 use async_trait::async_trait;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
@@ -71,7 +72,9 @@ async fn open_schedule_store() -> (AnyScheduleStore, TempDir) {
 }
 
 async fn open_store(folder: &Path) -> Store {
-    Store::open(&folder.join("data"), Durability::ProcessCrash).await.unwrap()
+    let store = Store::open(&folder.join("data"), Durability::ProcessCrash).await.unwrap();
+    store.set_answer_sealer(Arc::new(ScriptedSealer::default()));
+    store
 }
 
 fn permission_bits(path: &Path) -> u32 {

@@ -211,6 +211,25 @@ async fn secrets_that_a_container_engine_mounts_are_accepted() {
     }
 }
 
+#[tokio::test]
+async fn a_secret_that_is_mounted_at_an_open_place_is_refused() {
+    if skip_without_requirement("root") {
+        return;
+    }
+    let mount = "mount --bind \"$0/closed/source\" \"$0/mounted\" && exec \"$@\"";
+    let (setup, secret) = open_setup("env_file.KEY = 'HERE/closed/source/secret'", "", 0o644);
+    let test_folder = setup.test_folder().to_owned();
+    let source = test_folder.join("closed/source");
+    fs::create_dir_all(&source).unwrap();
+    fs::create_dir(test_folder.join("mounted")).unwrap();
+    fs::rename(secret, source.join("secret")).unwrap();
+    set_mode(&test_folder.join("closed"), 0o700);
+    let args = ["unshare", "--mount", "sh", "-c", mount, test_folder.to_str().unwrap()];
+    let (_, output) = setup.with_launcher(&args).try_start().await.err().unwrap();
+    let repair_command = format!("chmod 600 {}", test_folder.join("mounted/secret").display());
+    assert!(output.stderr.contains(&repair_command), "{output:?}");
+}
+
 /// A unit of systemd has a read-only view (`ProtectSystem`) of files that other users can change.
 #[tokio::test]
 async fn a_read_only_view_of_a_unit_protects_nothing() {

@@ -61,6 +61,29 @@ async fn a_crash_right_after_an_answer_delivers_it_once() {
     }
 }
 
+/// Until its delivery, the ledger has the answer only sealed.
+#[tokio::test]
+async fn a_redacted_answer_reaches_its_agent_over_a_crash() {
+    let mut service = start_service(&interactive_agent_config("coder", "acp", "")).await;
+    let task_id = service.start_task("coder", "[[form Whom? name=string]]").await;
+    let question = wait_for_question(&service, &task_id).await;
+    let holder = nix::unistd::Pid::from_raw(service.holder_pid());
+    nix::sys::signal::kill(holder, Signal::SIGSTOP).unwrap(); // The agent does not receive the answer yet.
+    let address = "jane.doe@mail.example";
+    assert_eq!(
+        answer_question(&service, &question, &json!({"values": {"name": address}})).await,
+        answered_response()
+    );
+    crate::sealed_inputs::expect_texts_not_stored(&service, &[address]);
+    service.kill9().await;
+    nix::sys::signal::kill(holder, Signal::SIGCONT).unwrap();
+    service.start_again().await;
+    let ended = service.wait_for_task_end("coder", &task_id).await;
+    assert_eq!(task_outcome(&ended), completed_outcome(r#"FORM: {"name":"j***@mail.example"}"#));
+    // A redacted text is not redacted once more, so the agent has received the raw one.
+    assert_eq!(ended["artifacts"][0]["metadata"]["redacted"], 1, "{ended}");
+}
+
 #[tokio::test]
 async fn an_open_question_is_handed_over_to_the_next_service() {
     for protocol in PROTOCOLS {

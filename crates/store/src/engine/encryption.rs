@@ -12,8 +12,8 @@ pub(crate) enum KeyPurpose {
     PushTargets,
     /// Session ids of programs.
     Sessions,
-    /// Answers to interactions.
-    Interactions,
+    /// Answers to interactions that an earlier release sealed.
+    EarlierAnswers,
 }
 
 impl KeyPurpose {
@@ -21,7 +21,7 @@ impl KeyPurpose {
         match self {
             Self::PushTargets => b"seal of push targets",
             Self::Sessions => b"seal of sessions",
-            Self::Interactions => b"seal of interactions",
+            Self::EarlierAnswers => b"seal of interactions",
         }
     }
 
@@ -29,7 +29,7 @@ impl KeyPurpose {
         match self {
             Self::PushTargets => "a push target",
             Self::Sessions => "an id of a session",
-            Self::Interactions => "an answer to an interaction",
+            Self::EarlierAnswers => "an answer to an interaction",
         }
     }
 }

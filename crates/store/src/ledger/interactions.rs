@@ -24,10 +24,12 @@ use commands::{
 use decisions::RecordPermissionDecision;
 use row::StoredInteraction;
 
+pub(crate) use answer_seal::AnswerSeal;
 pub(super) use closing::{close_all, close_for_earlier_attempts};
 #[cfg(test)]
 pub(crate) use row::interaction_list_query;
 
+mod answer_seal;
 mod closing;
 mod commands;
 mod decisions;
@@ -138,7 +140,7 @@ impl Store {
         if end.state == InteractionState::Open || end.state != redacted_end.state {
             return Err(sql::Error::Encode("the end of an interaction is none".into()));
         }
-        let seal = || self.answer_cipher.seal(id.0.as_bytes(), to_json(end)?.as_bytes());
+        let seal = || self.answer_seal.seal(id, to_json(end)?.as_bytes());
         (end != redacted_end).then(seal).transpose()
     }
 
@@ -146,7 +148,7 @@ impl Store {
     /// make the agent wait for a read that never succeeds.
     fn unseal_or_omit_answer(&self, stored: StoredInteraction) -> Interaction {
         let mut redacted = stored.interaction.clone();
-        stored.unseal(&self.answer_cipher).unwrap_or_else(|error| {
+        stored.unseal(&self.answer_seal).unwrap_or_else(|error| {
             tracing::error!(interaction = %redacted.id, %error, "answer to an interaction cannot be read");
             if let Some(closed) = &mut redacted.end {
                 closed.answer.value = None;
@@ -155,11 +157,12 @@ impl Store {
         })
     }
 
-    /// Returns an interaction with its raw answer, if it has one.
+    /// Returns an interaction with its raw answer, if it has one. Without the key of the answer, the interaction has
+    /// none.
     fn unseal_interaction(
         &self,
         stored: StoredInteraction,
     ) -> Result<Box<Interaction>, LedgerError> {
-        stored.unseal(&self.answer_cipher).map(Box::new).map_err(ledger_error)
+        stored.unseal(&self.answer_seal).map(Box::new).map_err(ledger_error)
     }
 }

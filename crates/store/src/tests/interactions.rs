@@ -13,6 +13,7 @@ use crate::conformance::default_agent_id;
 use crate::conformance::interactions::{
     InteractionPorts, answered_end, interactions_conformance, permission_request, text_answer,
 };
+use crate::engine::encryption::{KeyPurpose, StoreCipher};
 
 /// Answer that no file may contain.
 const SECRET: &str = "hunter2-is-my-key";
@@ -80,6 +81,55 @@ async fn no_file_contains_a_raw_answer() {
     let sealed_count_query =
         "SELECT count(*) FROM interactions WHERE sealed IS NOT NULL".to_owned();
     assert_eq!(reopened.writer.submit(NumberStatement(sealed_count_query)).await.unwrap(), 0);
+}
+
+/// The key is not in the ledger, so a copy of the ledger is of no use.
+#[tokio::test]
+async fn a_raw_answer_does_not_open_without_the_key_of_inputs() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open_store(folder.path()).await);
+    let ports = interaction_ports(&store);
+    let (id, fence) = ports.running_execution().await;
+    let interaction = ports.open(permission_request(id, "1", 5), fence).await;
+    let (end, redacted_end) =
+        (answered_end(text_answer(SECRET), 6), answered_end(text_answer("***"), 6));
+    ports.interactions.close(interaction.id, end.clone(), redacted_end).await.unwrap();
+    Store::close(&store).await;
+    let sealer = Arc::new(ScriptedSealer::default());
+    sealer.lose_key();
+    let reopened =
+        Store::open(&folder.path().join("data"), Durability::ProcessCrash).await.unwrap();
+    for has_sealer in [false, true] {
+        if has_sealer {
+            reopened.set_answer_sealer(sealer.clone());
+        }
+        let stored_end = reopened.interaction(interaction.id).await.unwrap().unwrap().end.unwrap();
+        assert_eq!((stored_end.state, stored_end.answer.value), (end.state, None), "not redacted");
+    }
+    sealer.restore_key();
+    let stored = reopened.interaction(interaction.id).await.unwrap().unwrap();
+    assert_eq!(stored.end, Some(end));
+}
+
+/// An update must not lose an answer that waits for its agent.
+#[tokio::test]
+async fn an_answer_that_an_earlier_release_sealed_opens() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open_store(folder.path()).await);
+    let ports = interaction_ports(&store);
+    let (id, fence) = ports.running_execution().await;
+    let interaction = ports.open(permission_request(id, "1", 5), fence).await;
+    let (end, redacted_end) =
+        (answered_end(text_answer(SECRET), 6), answered_end(text_answer("***"), 6));
+    ports.interactions.close(interaction.id, end.clone(), redacted_end).await.unwrap();
+    let cipher = StoreCipher::new(&store.instance().key, KeyPurpose::EarlierAnswers);
+    let text = crate::engine::row_codec::to_json(&end).unwrap();
+    let sealed = cipher.seal(interaction.id.0.as_bytes(), text.as_bytes()).unwrap();
+    let digits: String = sealed.iter().map(|byte| format!("{byte:02x}")).collect();
+    let statement = format!("UPDATE interactions SET sealed = x'{digits}' RETURNING 1");
+    store.writer.submit(NumberStatement(statement)).await.unwrap();
+    let stored = store.interaction(interaction.id).await.unwrap().unwrap();
+    assert_eq!(stored.end, Some(end));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use algonius_actors::model::interaction::{
     InteractionState, WireId,
 };
 
-use crate::engine::encryption::StoreCipher;
+use super::answer_seal::AnswerSeal;
 use crate::engine::error::decode_error;
 use crate::engine::row_codec::{Columns, micros, to_json};
 use crate::engine::sql::{self, DatabaseConnection, Queryable, ReaderPool, SqlStatement};
@@ -62,11 +62,16 @@ impl StoredInteraction {
     }
 
     /// Returns the interaction with its raw answer, or with the redacted one after the raw answer was erased.
-    pub(super) fn unseal(self, cipher: &StoreCipher) -> sql::Result<Interaction> {
+    pub(super) fn unseal(self, seal: &AnswerSeal) -> sql::Result<Interaction> {
         let Self { mut interaction, sealed_end: sealed } = self;
         if let Some(sealed) = sealed {
-            let unsealed = cipher.unseal(interaction.id.0.as_bytes(), &sealed)?;
-            interaction.end = Some(serde_json::from_slice(&unsealed).map_err(decode_error)?);
+            match seal.unseal(interaction.id, &sealed)? {
+                Some(end) => {
+                    interaction.end = Some(serde_json::from_slice(&end).map_err(decode_error)?);
+                }
+                // The redacted answer must not reach the agent in its place.
+                None => interaction.end.iter_mut().for_each(|end| end.answer.value = None),
+            }
         }
         Ok(interaction)
     }
