@@ -152,10 +152,13 @@ impl ServiceFiles {
     }
 }
 
-/// Returns true if the environment of a unit sets a variable whose name marks a secret. A file that this user cannot
-/// read is closed to others too.
+/// Returns true if the environment of a unit sets a variable whose name marks a secret. A file that cannot be read as
+/// text may do so.
 fn sets_secret(environment: &Path) -> bool {
-    let text = read_secret_file(environment).unwrap_or_default();
+    if !environment.exists() {
+        return false;
+    }
+    let Ok(text) = read_secret_file(environment) else { return true };
     text.lines()
         .filter_map(|line| line.split_once('='))
         .any(|(name, value)| !value.trim().is_empty() && is_secret_name(name.trim()))

@@ -277,6 +277,6 @@ async fn a_refused_occurrence_does_not_cancel_the_previous_run() {
     .await;
     service.setup.open_gate("go");
     let task = service.wait_for_task_end("gated", &id).await;
-    // A refused occurrence of a schedule cancels no run
+    // An occurrence that the check before a replacement refuses cancels no run
     assert_eq!(task_outcome(&task), completed_outcome("ann\n"));
 }

@@ -227,7 +227,7 @@ async fn a_remote_token_is_never_shown() {
     assert!(!ledger.contains(&remote_service.token));
 }
 
-/// The metadata of the remote artifact state them, which are no part of the answer.
+/// The metadata of the remote artifact states the losses. It is no part of the answer.
 #[tokio::test]
 async fn losses_of_a_remote_artifact_are_warnings() {
     let agent = "[agents.worker]\ncommand = 'sh'\nmax_output_bytes = 1024\n\
@@ -241,9 +241,9 @@ async fn losses_of_a_remote_artifact_are_warnings() {
     let dropped_bytes = losses["truncated"]["droppedBytes"].as_u64().unwrap();
     let expected = json!([
         format!(
-            "{dropped_bytes} bytes of artifact `answer` are missing: the remote service truncated it"
+            "{dropped_bytes} bytes are missing, because the remote service truncated artifact `answer`"
         ),
-        "redactions by the remote service in artifact `answer`: 1",
+        "the remote service redacted artifact `answer`, places in all: 1",
     ]);
     for (id, ..) in REMOTE_AGENTS {
         let task = caller.send(id, "go").await;

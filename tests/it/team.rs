@@ -302,6 +302,9 @@ output = "events"
 [agents.crew]
 kind = "team"
 team.steps = ["long", "noisy"]
+[agents.outer]
+kind = "team"
+team.steps = ["crew"]
 "#;
     let service = ServiceProcess::start(agents).await;
     let task = service.send("crew", "go").await;
@@ -310,11 +313,12 @@ team.steps = ["long", "noisy"]
     let dropped_bytes = &long["artifacts"][0]["metadata"]["truncated"]["droppedBytes"];
     let noisy = service.send("noisy", "go").await;
     let noisy_warning = noisy["metadata"]["warnings"][0].as_str().unwrap();
-    let expected = json!([
-        format!(
-            "step `long`: {dropped_bytes} bytes of its output are missing, because it is too long"
-        ),
+    let warnings = [
+        format!("step `long`: {dropped_bytes} bytes of its messages and artifacts were not stored"),
         format!("step `noisy`: {noisy_warning}"),
-    ]);
-    assert_eq!(task["metadata"]["warnings"], expected, "{task}");
+    ];
+    assert_eq!(task["metadata"]["warnings"], json!(warnings), "{task}");
+    let task = service.send("outer", "go").await;
+    let warnings = warnings.map(|warning| format!("step `crew`: {warning}"));
+    assert_eq!(task["metadata"]["warnings"], json!(warnings), "{task}");
 }

@@ -18,7 +18,7 @@ pass: 120/120
 async fn numbers_and_versions_are_returned_unchanged() {
     let service = ServiceProcess::start("[agents.one]\ncommand = 'cat'\n").await;
     let outcome = task_outcome(&service.send("one", REPORT).await);
-    // R-156: Numbers and versions after a key word are no secrets
+    // R-156: Numbers and versions under the key of a token are no secrets
     assert_eq!(outcome, completed_outcome(REPORT));
 }
 
@@ -31,7 +31,7 @@ async fn a_document_with_a_redacted_number_stays_a_document() {
     let event = json!({"type": "artifact", "data": data}).to_string();
     let task = service.send("one", &event).await;
     let expected = json!({"card": "***", "usd_per_token": 0.000_25, "rows": [1, 2]});
-    // R-157: A document with redacted members stays a document
+    // R-157: A document with redacted members stays a document, unless a configured pattern matches across its members
     assert_eq!(task["artifacts"][0]["parts"][0]["data"], expected, "{task}");
 }
 
@@ -70,11 +70,11 @@ async fn a_secret_in_a_file_that_is_not_utf_8_is_redacted() {
 /// A rule can match random bytes, and a changed length destroys the file.
 #[tokio::test]
 async fn a_binary_file_is_returned_unchanged() {
-    let script = "#!/bin/sh\nprintf '\\211PNG\\r\\n\\000 password=Hunter22Zq9 \\377' > out.png\n\
+    let script = "#!/bin/sh\nprintf '\\211PNG\\r\\n\\000\\000\\000 password=Hunter22Zq9 \\377' > out.png\n\
                   echo '{\"type\":\"artifact\",\"file\":{\"path\":\"out.png\"}}'\n";
     let config = "[agents.one]\ncommand = 'HERE/one'\noutput = 'events'\n\
                   access = 'read-write'\nworking_dir = 'HERE/home'\n";
     let service = Setup::new(config).with_executable("one", script).start().await;
     let task = service.send("one", "draw").await;
-    assert_eq!(file_bytes(&task), b"\x89PNG\r\n\0 password=Hunter22Zq9 \xFF", "{task}");
+    assert_eq!(file_bytes(&task), b"\x89PNG\r\n\0\0\0 password=Hunter22Zq9 \xFF", "{task}");
 }

@@ -81,15 +81,14 @@ impl RequestHandle {
         })
     }
 
-    /// Returns the reason why a request would be refused now; `None` if it may be
-    /// accepted, or if no actor answers.
+    /// Returns the reason why a request would be refused now; `None` if it would be accepted, apart from the limit of
+    /// the queue. If no actor answers, the reason is temporary.
     pub(crate) async fn find_refusal(&self, request: Request) -> Option<Failure> {
         let request = Box::new(request);
-        self.reader
-            .gateway_handle
-            .call_or_none(|reply| GatewayMsg::CheckAdmission(request, reply))
-            .await
-            .and_then(Result::err)
+        let check = |reply| GatewayMsg::CheckAdmission(request, reply);
+        let result = self.reader.gateway_handle.call_or_none(check).await;
+        let no_answer = || Err(Failure::new(Code::AcceptTimeout, ACCEPT_TIMEOUT_MESSAGE));
+        result.unwrap_or_else(no_answer).err()
     }
 
     /// Returns the execution of a message that was repeated more than once: a read, like that of a task. The agent's

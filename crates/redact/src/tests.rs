@@ -89,6 +89,8 @@ fn all_constants_compile() {
         context_rules::COOKIE_PATTERN,
         email::EMAIL_PATTERN,
         numeric_values::NUMBER_PATTERN,
+        numeric_values::SHARE_PATTERN,
+        numeric_values::PACKAGE_SOURCE_PATTERN,
         numeric_values::QUANTITY_PATTERN,
         numeric_values::VERSION_PATTERN,
         numeric_values::TIME_PATTERN,

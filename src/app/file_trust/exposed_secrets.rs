@@ -54,8 +54,8 @@ fn exposure_fault(
 }
 
 /// Returns true if the mode of a file, or of a folder above it, gives a right to users other than root, the owner and
-/// the user of the service. If root owns the file, groups of root's files and folders may read it: distributions and
-/// orchestrators permit reading so.
+/// the user of the service. If root owns both the file and this file or folder, its group does not count, because
+/// distributions and orchestrators give groups read access in this way.
 fn permits_others(
     metadata: &Metadata,
     right: ModeRight,

@@ -27,7 +27,7 @@ pub(in crate::cli) struct InstalledUnit {
     pub(in crate::cli) unit_file: PathBuf,
     /// Path of the configuration.
     pub(in crate::cli) config_file: PathBuf,
-    /// Name of the user of the service; `None` stands for the user of the unit.
+    /// Value of `User=`; `None` if the unit has no such line, as the unit of a user.
     user_name: Option<String>,
     /// Variables that the unit sets.
     unit_variables: Vec<(String, String)>,
@@ -51,8 +51,8 @@ impl InstalledUnit {
         canonical(file).is_some_and(|file| canonical(&self.config_file) == Some(file))
     }
 
-    /// Returns the account of the service that uses a configuration: that of the installed unit or, without a unit for
-    /// this configuration, that of this process.
+    /// Returns the account of the service for a configuration: the `User=` of the installed unit. Without such a unit
+    /// or user, returns the account of this process.
     pub(in crate::cli) fn service_account(config_file: Option<&Path>) -> ServiceAccount {
         let unit =
             config_file.and_then(|file| Self::find().filter(|unit| unit.uses_config_file(file)));

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use algonius_a2a::v1::{Artifact, Metadata};
 use serde_json::Value;
 
-/// Greatest number of artifacts with losses that are remembered.
-const MAX_ARTIFACTS: usize = 20;
+/// Greatest number of artifacts whose losses are added up.
+const MAX_ARTIFACTS: usize = 1000;
 
-/// Longest name of an artifact in a warning, in characters.
+/// Number of artifacts that a warning names, and the longest name in characters.
+const MAX_NAMES: usize = 3;
 const MAX_NAME_CHARS: usize = 100;
 
 /// Losses of the artifacts of one remote task, by the id of the artifact.
@@ -42,20 +43,29 @@ impl RemoteLosses {
         };
     }
 
-    /// Returns one sentence for each loss.
+    /// Returns one sentence for each kind of loss.
     pub(super) fn into_warnings(self) -> Vec<String> {
-        let sentences = |(id, losses): (String, LossCounts)| {
-            let name: String = id.chars().take(MAX_NAME_CHARS).collect();
-            let LossCounts { dropped_bytes, redacted_places } = losses;
-            let dropped = (dropped_bytes > 0).then(|| {
-                format!("{dropped_bytes} bytes of artifact `{name}` are missing: the remote service truncated it")
-            });
-            let redacted = (redacted_places > 0).then(|| {
-                format!("redactions by the remote service in artifact `{name}`: {redacted_places}")
-            });
-            dropped.into_iter().chain(redacted)
-        };
-        self.losses_by_id.into_iter().flat_map(sentences).collect()
+        let dropped = self.sum_and_names(|losses| losses.dropped_bytes);
+        let redacted = self.sum_and_names(|losses| losses.redacted_places);
+        let dropped = dropped.map(|(sum, names)| {
+            format!("{sum} bytes are missing, because the remote service truncated {names}")
+        });
+        let redacted = redacted.map(|(sum, names)| {
+            format!("the remote service redacted {names}, places in all: {sum}")
+        });
+        dropped.into_iter().chain(redacted).collect()
+    }
+
+    /// Returns the sum of one kind of loss and the names of the artifacts with it; `None` without such a loss.
+    fn sum_and_names(&self, loss: impl Fn(&LossCounts) -> u64) -> Option<(u64, String)> {
+        let lossy = || self.losses_by_id.iter().filter(|(_, counts)| loss(counts) > 0);
+        let sum = lossy().map(|(_, counts)| loss(counts)).fold(0, u64::saturating_add);
+        let quote = |id: &str| format!("`{}`", id.chars().take(MAX_NAME_CHARS).collect::<String>());
+        let names: Vec<_> = lossy().take(MAX_NAMES).map(|(id, _)| quote(id)).collect();
+        let unnamed_count = lossy().count() - names.len();
+        let suffix =
+            if unnamed_count > 0 { format!(" and {unnamed_count} more") } else { String::new() };
+        (sum > 0).then(|| (sum, format!("artifact {}{suffix}", names.join(", "))))
     }
 }
 

@@ -144,6 +144,11 @@ async fn the_environment_of_a_unit_is_closed_to_others() {
     assert!(!check.stderr.contains("refuses to start"), "it contains no secret: {check:?}");
     fs::write(&environment, "PATH=/usr/bin\nAPI_KEY=abcdefgh\n").unwrap();
     expect_refusal_and_repair(setup, &environment, "is readable by other users").await;
+    let (setup, _) = open_setup("", "", 0o600);
+    let environment = setup.config_sibling_path("environment");
+    fs::write(&environment, b"PATH=/usr/bin:\xFF\n").unwrap();
+    set_mode(&environment, 0o644);
+    expect_refusal_and_repair(setup, &environment, "is readable by other users").await;
 }
 
 /// A folder that others cannot pass protects what is in it.
@@ -309,7 +314,8 @@ async fn a_secret_of_the_agents_group_is_hidden_or_a_gap() {
     assert!(output.stderr.contains("read the service's token"), "{output:?}");
 }
 
-/// A file with a secret that is closed stays so while the service runs, unless an operator requests a reload.
+/// The service restores the closed mode of a secret file while it runs. A requested reload accepts the present mode,
+/// and decides about the gaps again.
 #[tokio::test]
 async fn a_reload_decides_again_about_modes() {
     if skip_without_requirement("root") || skip_without_requirement("Landlock 6") {

@@ -42,10 +42,10 @@ pub enum BoundaryHazard {
     /// The configuration permits the agent to use such a socket.
     AllowedEscapeSockets,
     /// The agent's own user can read a secret file by its mode. A mount hides the file. Landlock hides it too, unless
-    /// the agent may change everything.
+    /// the agent may change everything or a secret file is in one of its writable folders.
     SecretFilesReadableByOwnUser,
     /// Another agent runs as the same user, which is not the service's user. Mounts separate the agents. Landlock 6
-    /// separates them too, unless the agent may change everything.
+    /// separates them too, with the same exceptions.
     SharedOwnUser,
 }
 

@@ -4,8 +4,13 @@ use std::borrow::Cow;
 
 use algonius_redact::Redactor;
 
-/// Characters that stand for bytes that are not UTF-8 while the text is redacted: the last private plane of Unicode.
+/// First of the 256 characters at the end of the last private plane of Unicode. They stand for bytes that are not UTF-8
+/// during the redaction.
 const FIRST_BYTE_CHARACTER: u32 = 0x0010_FF00;
+
+/// Least number of bytes of text for each control character in it. Random bytes have one in ten, and a text may have an
+/// old end of file (`\x1a`).
+const MIN_BYTES_PER_CONTROL_CHARACTER: usize = 24;
 
 /// Redacts the bytes of a file, and returns them with the number of redactions. A file without a secret, and a binary
 /// file, are returned unchanged.
@@ -43,14 +48,19 @@ impl<'b> TextEncoding<'b> {
         if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
             return Self::Utf16 { is_little_endian: bytes.starts_with(&[0xFF]) };
         }
-        let is_text_byte = |byte: &u8| {
-            !byte.is_ascii_control() || byte.is_ascii_whitespace() || b"\x07\x08\x1b".contains(byte)
+        let is_control = |byte: &&u8| {
+            byte.is_ascii_control()
+                && !byte.is_ascii_whitespace()
+                && !b"\x07\x08\x1b".contains(byte)
         };
-        if bytes.iter().all(is_text_byte) { Self::MostlyUtf8 } else { Self::Binary }
+        let control_count = bytes.iter().filter(is_control).count();
+        let is_binary = control_count * MIN_BYTES_PER_CONTROL_CHARACTER > bytes.len();
+        if is_binary { Self::Binary } else { Self::MostlyUtf8 }
     }
 }
 
-/// Redacts text whose bytes outside of UTF-8 are replaced by characters meanwhile, so that they divide no secret.
+/// Redacts text in which some bytes are not UTF-8. Private characters stand for these bytes during the redaction, so
+/// that the bytes divide no secret.
 fn redact_mostly_utf8(bytes: &[u8], redactor: &Redactor) -> Option<(Vec<u8>, u64)> {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -73,7 +83,8 @@ fn redact_mostly_utf8(bytes: &[u8], redactor: &Redactor) -> Option<(Vec<u8>, u64
     Some((out, count))
 }
 
-/// Redacts text in UTF-16. An odd byte at the end and unpaired surrogates are lost if the text contains a secret.
+/// Redacts text in UTF-16. If the text contains a secret, an odd byte at the end is dropped and unpaired surrogates
+/// become U+FFFD.
 fn redact_utf16(
     bytes: &[u8],
     is_little_endian: bool,
@@ -109,6 +120,7 @@ mod tests {
             (&b"\xE4 password=Hunter22Zq9 \xFF\n"[..], &b"\xE4 password=*** \xFF\n"[..]),
             (b"a\npassword=geh\xE4im22Zq9 b", b"a\npassword=*** b"),
             (b"\xF0\x9F password=Hunter22Zq9", b"\xF0\x9F password=***"),
+            (b"\xE4 password=Hunter22Zq9\r\n\x1A", b"\xE4 password=***\r\n\x1A"),
         ] {
             assert_eq!(redact(secret), (expected.to_vec(), 1));
         }
@@ -122,6 +134,7 @@ mod tests {
         for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
             let text = format!("one \u{1f600}\r\n{SECRET}\r\n");
             let expected = encode("one \u{1f600}\r\npassword=***\r\n", to_bytes);
+            // A secret in a text file is redacted in UTF-8 with damaged bytes, in older encodings and in UTF-16
             assert_eq!(redact(&encode(&text, to_bytes)), (expected, 1));
             let harmless = [encode("two\r\n", to_bytes), vec![0xD8]].concat();
             assert_eq!(redact(&harmless), (harmless, 0));

@@ -16,6 +16,9 @@ use crate::model::execution::event::{TextChannel, TextRange};
 /// Text in place of one that is redacted as a whole.
 const REDACTED_TEXT: &str = "***";
 
+/// Greatest length of the end of a key, in bytes, that is examined with each number: a key word is at the end.
+const MAX_KEY_BYTES: usize = 256;
+
 /// Parts in stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredParts {
@@ -181,9 +184,11 @@ fn redact_values(value: &mut Value, key: &str, redactor: &Redactor) -> u64 {
         Value::String(text) => redactor.redact_and_count(text).1,
         Value::Number(number) => {
             // The key may announce a secret. The member is no JSON if its number is redacted.
+            let key_start = key.floor_char_boundary(key.len().saturating_sub(MAX_KEY_BYTES));
+            let key = key.get(key_start..).unwrap_or_default();
             let member = json!({ key: number }).to_string();
-            let (redacted, count) = redactor.redact_and_count(&member);
-            if serde_json::from_str::<IgnoredAny>(&redacted).is_err() { count } else { 0 }
+            let redacted = redactor.redact(&member);
+            u64::from(serde_json::from_str::<IgnoredAny>(&redacted).is_err())
         }
         Value::Null | Value::Bool(_) => 0,
     };

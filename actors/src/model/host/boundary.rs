@@ -55,8 +55,9 @@ pub enum BoundaryGap {
     /// A socket can be reached through which a program can be started outside of the sandbox, such as
     /// that of the user's service manager or of a container engine.
     Sockets,
-    /// Another agent runs as the same user: its home and its execution folders can be read and changed. If Landlock
-    /// before version 6 restricts the files, only its processes can be signalled.
+    /// Another agent runs as the same user. This agent can read and change the home and the execution folders of the
+    /// other agent, and signal its processes. With Landlock before version 6 and restricted files, it can only signal
+    /// the processes.
     OtherAgents,
 }
 

@@ -80,12 +80,12 @@ impl OccurrenceSubmission {
             Err(cause) => return Some(template_failure(&cause)),
         };
         let request = self.build_request(input);
-        if let Ok(false) =
-            self.tokens.is_authorized(request_handle, request.origin.owner, &request.agent).await
+        match self.tokens.is_authorized(request_handle, request.origin.owner, &request.agent).await
         {
-            return Some(unauthorized_failure());
+            Ok(true) => request_handle.find_refusal(request).await,
+            Ok(false) => Some(unauthorized_failure()),
+            Err(error) => Some(crate::gateway::reader::ledger_read_failure(&error)),
         }
-        request_handle.find_refusal(request).await
     }
 
     /// Returns the result without a submission: the request was accepted before, or its owner has no right.

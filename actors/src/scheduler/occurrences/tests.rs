@@ -140,7 +140,7 @@ fn a_replacing_occurrence_cancels_only_once_it_is_accepted() {
     assert_eq!(describe(machine.handle_acceptance_check(&key(3), None, NOW, &table)), ["cancel 1"]);
     let refusal = Failure::new(Code::AgentDisabled, "disabled");
     let refused = describe(machine.handle_acceptance_check(&key(3), Some(refusal), NOW, &table));
-    // A refused occurrence of a schedule cancels no run
+    // An occurrence that the check before a replacement refuses cancels no run
     assert_eq!(refused, ["record 3 refused"]);
 }
 

@@ -1,5 +1,5 @@
-//! Values that follow a key word by chance and are no secrets: numbers, versions, points in time, local addresses,
-//! colours.
+//! Values that follow a key word by chance and are no secrets: numbers, versions, points in time, IPv4 addresses,
+//! colours, and sources of packages.
 //!
 //! Names of packages and of measurements end in key words: `"jsonwebtoken": "^9.0.2"`, `input_cost_per_token =
 //! 2.5e-06`.
@@ -19,6 +19,16 @@ const MAX_VERSION_BYTES: usize = 512;
 /// Pattern of a number, of a percentage and of a share: `-2.5e-06`, `1,234,567`, `98.55%`, `120/120`.
 pub(crate) const NUMBER_PATTERN: &str =
     r"^[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?(?:%|/\d+(?:\.\d+)?)?$";
+
+/// Pattern of a percentage or a share of counts: `98.55%`, `120/120`.
+pub(crate) const SHARE_PATTERN: &str = r"^\d{1,3}(?:\.\d+)?%$|^\d{1,4}/\d{1,4}$";
+
+/// Pattern of the source of a package. Such a source contains no password.
+pub(crate) const PACKAGE_SOURCE_PATTERN: &str = concat!(
+    r"^(?:npm:(?:@[\w.-]+/)?[\w.-]+@[~^]?\d[\w.+-]*|(?:github|gitlab|bitbucket):[\w.-]+/[\w.-]+(?:#[\w./-]+)?|",
+    r"(?:link|portal|file):\.{0,2}/[\w./@-]*|workspace:(?:[*~^]|[~^]?\d[\w.+-]*)?|catalog:[a-z-]{0,20}|",
+    r"git\+(?:https?|ssh|file)://(?:git@)?[\w.-]+[\w./:#~^-]*)$"
+);
 
 /// Pattern of a number with a unit: `1234.5ms`, `4096MiB`.
 pub(crate) const QUANTITY_PATTERN: &str = r"^\d+(?:\.\d+)?(?:ns|us|ms|s|min|h|d|B|[kKMGT]i?B)$";
@@ -41,6 +51,9 @@ pub(crate) const ADDRESS_PATTERN: &str = r"^(?:localhost|\d{1,3}(?:\.\d{1,3}){3}
 pub(crate) const COLOUR_PATTERN: &str = r"^#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{8})$";
 
 static NUMBER_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(NUMBER_PATTERN));
+static SHARE_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(SHARE_PATTERN));
+static PACKAGE_SOURCE_REGEX: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compile_constant(PACKAGE_SOURCE_PATTERN));
 static QUANTITY_REGEX: LazyLock<Option<Regex>> =
     LazyLock::new(|| compile_constant(QUANTITY_PATTERN));
 static VERSION_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(VERSION_PATTERN));
@@ -49,16 +62,26 @@ static ADDRESS_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constan
 
 static COLOUR_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(COLOUR_PATTERN));
 
-/// Returns true for a number, a share, a version or a range of versions.
-pub(crate) fn is_number_or_version(text: &[u8]) -> bool {
-    text.len() <= MAX_NUMBER_BYTES && matches(NUMBER_REGEX.as_ref(), text)
+/// Returns true for a number, a share, a version or a range of versions, a quantity, a point in time, an IPv4 address
+/// or a colour.
+pub(crate) fn is_numeric_value(text: &[u8]) -> bool {
+    let short_forms = [&NUMBER_REGEX, &QUANTITY_REGEX, &TIME_REGEX, &ADDRESS_REGEX, &COLOUR_REGEX];
+    text.len() <= MAX_NUMBER_BYTES
+        && short_forms.into_iter().any(|form| matches(form.as_ref(), text))
         || text.len() <= MAX_VERSION_BYTES && matches(VERSION_REGEX.as_ref(), text)
 }
 
-/// Returns true for a quantity, a point in time, a local address or a colour. A person may choose one as a password.
-pub(crate) fn is_measured_value(text: &[u8]) -> bool {
-    let forms = [&QUANTITY_REGEX, &TIME_REGEX, &ADDRESS_REGEX, &COLOUR_REGEX];
-    text.len() <= MAX_NUMBER_BYTES && forms.into_iter().any(|form| matches(form.as_ref(), text))
+/// Returns true for a percentage, a share, or a range of versions with an operator. People choose the other numeric
+/// values as passwords, such as their date of birth.
+pub(crate) fn is_no_password(text: &[u8]) -> bool {
+    let has_operator = text.first().is_some_and(|first| b"=<>!~^".contains(first));
+    text.len() <= MAX_NUMBER_BYTES && matches(SHARE_REGEX.as_ref(), text)
+        || has_operator && text.len() <= MAX_VERSION_BYTES && matches(VERSION_REGEX.as_ref(), text)
+}
+
+/// Returns true for the source of a package in the place of its version: `npm:name@1.2.3`, `workspace:*`.
+pub(crate) fn is_package_source(text: &[u8]) -> bool {
+    text.len() <= MAX_VERSION_BYTES && matches(PACKAGE_SOURCE_REGEX.as_ref(), text)
 }
 
 fn matches(form: Option<&Regex>, text: &[u8]) -> bool {

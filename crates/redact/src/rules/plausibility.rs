@@ -2,7 +2,7 @@
 //!
 //! Entropy alone is no evidence: digests, identifiers and pictures have high entropy too.
 
-use super::numeric_values::{is_measured_value, is_number_or_version};
+use super::numeric_values::{is_no_password, is_numeric_value, is_package_source};
 use crate::spans::{DOTS, STARS};
 use crate::text::boundary::{find_bytes, is_word_byte};
 
@@ -85,12 +85,6 @@ const REFERENCE_PREFIXES: &[&str] = &[
     "secrets.",
     "vars.",
     "vault:",
-    "workspace:",
-    "catalog:",
-    "npm:",
-    "link:",
-    "portal:",
-    "github:",
     "op://",
     "arn:",
     "file:",
@@ -184,10 +178,9 @@ pub(crate) fn is_plausible_secret(value: CandidateValue<'_>, kind: SecretKind) -
         && !is_reference(text)
         && !is_plain_word(text)
         && !is_code(value)
-        && !(kind == SecretKind::Token && is_dotted_word(text))
         && !is_prose(text)
-        && !is_number_or_version(text)
-        && !(kind != SecretKind::Password && is_measured_value(text))
+        && !is_package_source(text)
+        && !(if kind == SecretKind::Password { is_no_password } else { is_numeric_value })(text)
         && (value.is_quoted || !is_name(text, kind, value.may_look_like_name))
 }
 
@@ -233,12 +226,8 @@ fn is_reference(text: &[u8]) -> bool {
 /// Returns true for `https://…`, but not for a secret that contains `://` late.
 fn is_url(text: &[u8]) -> bool {
     text.starts_with(b"//")
-        || find_bytes(text, b"://").is_some_and(|at| text.iter().take(at).all(is_scheme_byte))
-}
-
-/// Returns true for the bytes of a scheme such as `git+https`.
-const fn is_scheme_byte(byte: &u8) -> bool {
-    byte.is_ascii_alphabetic() || *byte == b'+'
+        || find_bytes(text, b"://")
+            .is_some_and(|at| text.iter().take(at).all(u8::is_ascii_alphabetic))
 }
 
 /// Returns true for `$NAME`, `$name` and `%NAME%`.
@@ -256,12 +245,6 @@ fn is_variable(text: &[u8]) -> bool {
 fn is_plain_word(text: &[u8]) -> bool {
     let is_lower_case = text.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_');
     is_lower_case && (text.contains(&b'_') || text.len() <= 20)
-}
-
-/// Returns true for lower-case words with points between them, such as the name of a scope in a grammar.
-fn is_dotted_word(text: &[u8]) -> bool {
-    text.contains(&b'.')
-        && text.split(|byte| *byte == b'.').all(|word| word.len() > 1 && is_plain_word(word))
 }
 
 /// Returns true for calls and paths of code, such as `get_token()`, `Token::Ident` and `headers["x"]`.

@@ -17,9 +17,9 @@ pub struct UserIds {
 /// Right that a mode gives to a class of users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModeRight {
-    /// Read a file.
+    /// Right to read a file.
     Read,
-    /// Pass through a folder.
+    /// Right to pass through a folder.
     Pass,
 }
 

@@ -13,7 +13,8 @@ use crate::engine::sql;
 /// Seal with the key of inputs, which is not in the ledger.
 #[derive(Clone)]
 pub(crate) struct AnswerSeal {
-    /// Set once the key is known: its file has the id of the instance, which is in the ledger.
+    /// Sealer with the key of inputs. The service sets it after the store is open, because the name of the key file
+    /// contains the id of the instance, which is in the ledger.
     sealer: Arc<OnceLock<Arc<dyn Sealer>>>,
     /// Seal of earlier releases, whose key is in the ledger. It only opens.
     earlier_cipher: StoreCipher,

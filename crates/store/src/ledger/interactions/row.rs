@@ -61,7 +61,8 @@ impl StoredInteraction {
         Ok(Self { interaction, sealed_end: columns.get("sealed")? })
     }
 
-    /// Returns the interaction with its raw answer, or with the redacted one after the raw answer was erased.
+    /// Returns the interaction with its raw answer, with the redacted answer after the raw one was erased, or without
+    /// an answer if the key is missing.
     pub(super) fn unseal(self, seal: &AnswerSeal) -> sql::Result<Interaction> {
         let Self { mut interaction, sealed_end: sealed } = self;
         if let Some(sealed) = sealed {
