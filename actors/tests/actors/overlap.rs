@@ -8,7 +8,7 @@ use algonius_actors::model::code::Code;
 use algonius_actors::model::schedule::{OverlapPolicy, ScheduleSpec};
 use algonius_actors::ports::ledger::Ledger as _;
 use algonius_actors::testing::{
-    DEFAULT_AGENT, ScriptedAttempt, TestTree, agent_spec, cron_schedule,
+    DEFAULT_AGENT, LedgerCallKind, ScriptedAttempt, TestTree, agent_spec, cron_schedule,
 };
 
 #[tokio::test(start_paused = true)]
@@ -79,6 +79,28 @@ async fn a_refused_occurrence_cancels_no_earlier_run() {
     tree.advance_to(250).await;
     let lines = tree.occurrence_lines("tick").await;
     assert_eq!(lines[2..], ["08:03 fired cancelled", "08:04 fired"], "{lines:?}");
+    tree.end().await;
+}
+
+/// While the tokens cannot be read, the scheduler does not know if the agent would accept the later occurrence.
+#[tokio::test(start_paused = true)]
+async fn an_unanswered_check_postpones_the_replacement() {
+    let tree = TestTree::new().await;
+    tree.add_caller_token().await;
+    let overlap = OverlapPolicy::CancelPrevious;
+    tree.create_schedule(ScheduleSpec { overlap, ..cron_schedule("tick", "* * * * *") })
+        .await
+        .unwrap();
+    tree.script("tick", [ScriptedAttempt::ok(90)]);
+    tree.advance_to(118).await;
+    tree.faults.fail_next(LedgerCallKind::Read, u32::MAX);
+    tree.advance_to(125).await;
+    assert_eq!(tree.occurrence_lines("tick").await, ["08:01 fired", "08:02 pending"]);
+    tree.faults.clear_faults();
+    tree.advance_to(140).await;
+    let lines = tree.occurrence_lines("tick").await;
+    assert_eq!(lines[..1], ["08:01 fired cancelled"], "{lines:?}");
+    assert!(lines[1].starts_with("08:02 fired"), "{lines:?}");
     tree.end().await;
 }
 

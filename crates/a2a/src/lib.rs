@@ -39,6 +39,15 @@ pub const OVERRIDES_EXTENSION: &str = "https://algonius.dev/a2a/ext/overrides/v1
 /// Message metadata extension with the number of services that passed the message on: `{"count": 1}`.
 pub const HOPS_EXTENSION: &str = "https://algonius.dev/a2a/ext/hops/v1";
 
+/// Member of an artifact's metadata for the number of redacted places.
+pub const REDACTED_MEMBER: &str = "redacted";
+
+/// Member of an artifact's metadata about the bytes beyond its limit that are missing: `{"droppedBytes": 1}`.
+pub const TRUNCATED_MEMBER: &str = "truncated";
+
+/// Member of [`TRUNCATED_MEMBER`] with the number of missing bytes.
+pub const DROPPED_BYTES_MEMBER: &str = "droppedBytes";
+
 /// Extension that adds the standard error of a program to streams, for callers that request it by name.
 pub const STDERR_EXTENSION: &str = "https://algonius.dev/a2a/ext/stderr/v1";
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use algonius_a2a::v1::{Artifact, Metadata};
+use algonius_a2a::{DROPPED_BYTES_MEMBER, REDACTED_MEMBER, TRUNCATED_MEMBER};
 use serde_json::Value;
 
 /// Greatest number of artifacts whose losses are added up.
@@ -72,7 +73,10 @@ impl RemoteLosses {
 impl LossCounts {
     fn from_metadata(metadata: &Metadata) -> Self {
         let number = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or_default();
-        let truncated = metadata.get("truncated").and_then(|it| it.get("droppedBytes"));
-        Self { dropped_bytes: number(truncated), redacted_places: number(metadata.get("redacted")) }
+        let truncated = metadata.get(TRUNCATED_MEMBER).and_then(|it| it.get(DROPPED_BYTES_MEMBER));
+        Self {
+            dropped_bytes: number(truncated),
+            redacted_places: number(metadata.get(REDACTED_MEMBER)),
+        }
     }
 }

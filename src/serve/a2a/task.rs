@@ -8,6 +8,7 @@ pub mod updates;
 
 use std::collections::BTreeMap;
 
+use algonius_a2a::REDACTED_MEMBER;
 use algonius_a2a::v1::{
     A2aPart, Artifact, HistoryLength, Message, Metadata, PartContent, Role, Task, TaskState,
     TaskStatus,
@@ -28,7 +29,7 @@ use service_messages::{
     new_message,
 };
 
-use artifact::{ArtifactLosses, REDACTED_KEY, append_parts, build_artifact};
+use artifact::{ArtifactLosses, append_parts, build_artifact};
 use attempt_warnings::AttemptWarnings;
 pub use service_messages::{
     deadline_message, queue_message, session_lost_message, warning_message,
@@ -101,7 +102,7 @@ impl<'r> TaskView<'r> {
             && let [A2aPart { content: PartContent::Text(text), .. }] = answer.parts.as_mut_slice()
         {
             raw_answer.text.as_ref().clone_into(text);
-            answer.metadata.remove(REDACTED_KEY);
+            answer.metadata.remove(REDACTED_MEMBER);
         }
         task
     }

@@ -59,7 +59,6 @@ static QUANTITY_REGEX: LazyLock<Option<Regex>> =
 static VERSION_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(VERSION_PATTERN));
 static TIME_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(TIME_PATTERN));
 static ADDRESS_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(ADDRESS_PATTERN));
-
 static COLOUR_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| compile_constant(COLOUR_PATTERN));
 
 /// Returns true for a number, a share, a version or a range of versions, a quantity, a point in time, an IPv4 address

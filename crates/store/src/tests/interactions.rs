@@ -1,7 +1,7 @@
 //! Tests of interactions: both implementations conform, and no raw answer reaches a file.
 
 use algonius_actors::model::id::PrincipalId;
-use algonius_actors::model::interaction::{AnswerSource, InteractionId};
+use algonius_actors::model::interaction::{AnswerSource, InteractionEnd, InteractionId};
 use algonius_actors::model::permission::{DecisionFilter, PermissionDecision, PermissionVerdict};
 use algonius_actors::ports::interaction_store::InteractionStore;
 use algonius_actors::testing::MemoryLedger;
@@ -83,17 +83,23 @@ async fn no_file_contains_a_raw_answer() {
     assert_eq!(reopened.writer.submit(NumberStatement(sealed_count_query)).await.unwrap(), 0);
 }
 
-/// The key is not in the ledger, so a copy of the ledger is of no use.
-#[tokio::test]
-async fn a_raw_answer_does_not_open_without_the_key_of_inputs() {
-    let folder = TempDir::new().unwrap();
-    let store = Arc::new(open_store(folder.path()).await);
-    let ports = interaction_ports(&store);
+/// Opens an interaction, and closes it with an answer that redaction changes.
+async fn close_with_secret(store: &Arc<Store>) -> (InteractionId, InteractionEnd) {
+    let ports = interaction_ports(store);
     let (id, fence) = ports.running_execution().await;
     let interaction = ports.open(permission_request(id, "1", 5), fence).await;
     let (end, redacted_end) =
         (answered_end(text_answer(SECRET), 6), answered_end(text_answer("***"), 6));
     ports.interactions.close(interaction.id, end.clone(), redacted_end).await.unwrap();
+    (interaction.id, end)
+}
+
+/// The key is not in the ledger, so a copy of the ledger is of no use.
+#[tokio::test]
+async fn a_raw_answer_does_not_open_without_the_key_of_inputs() {
+    let folder = TempDir::new().unwrap();
+    let store = Arc::new(open_store(folder.path()).await);
+    let (id, end) = close_with_secret(&store).await;
     Store::close(&store).await;
     let sealer = Arc::new(ScriptedSealer::default());
     sealer.lose_key();
@@ -103,11 +109,11 @@ async fn a_raw_answer_does_not_open_without_the_key_of_inputs() {
         if has_sealer {
             reopened.set_answer_sealer(sealer.clone());
         }
-        let stored_end = reopened.interaction(interaction.id).await.unwrap().unwrap().end.unwrap();
+        let stored_end = reopened.interaction(id).await.unwrap().unwrap().end.unwrap();
         assert_eq!((stored_end.state, stored_end.answer.value), (end.state, None), "not redacted");
     }
     sealer.restore_key();
-    let stored = reopened.interaction(interaction.id).await.unwrap().unwrap();
+    let stored = reopened.interaction(id).await.unwrap().unwrap();
     assert_eq!(stored.end, Some(end));
 }
 
@@ -116,19 +122,14 @@ async fn a_raw_answer_does_not_open_without_the_key_of_inputs() {
 async fn an_answer_that_an_earlier_release_sealed_opens() {
     let folder = TempDir::new().unwrap();
     let store = Arc::new(open_store(folder.path()).await);
-    let ports = interaction_ports(&store);
-    let (id, fence) = ports.running_execution().await;
-    let interaction = ports.open(permission_request(id, "1", 5), fence).await;
-    let (end, redacted_end) =
-        (answered_end(text_answer(SECRET), 6), answered_end(text_answer("***"), 6));
-    ports.interactions.close(interaction.id, end.clone(), redacted_end).await.unwrap();
+    let (id, end) = close_with_secret(&store).await;
     let cipher = StoreCipher::new(&store.instance().key, KeyPurpose::EarlierAnswers);
     let text = crate::engine::row_codec::to_json(&end).unwrap();
-    let sealed = cipher.seal(interaction.id.0.as_bytes(), text.as_bytes()).unwrap();
+    let sealed = cipher.seal(id.0.as_bytes(), text.as_bytes()).unwrap();
     let digits: String = sealed.iter().map(|byte| format!("{byte:02x}")).collect();
     let statement = format!("UPDATE interactions SET sealed = x'{digits}' RETURNING 1");
     store.writer.submit(NumberStatement(statement)).await.unwrap();
-    let stored = store.interaction(interaction.id).await.unwrap().unwrap();
+    let stored = store.interaction(id).await.unwrap().unwrap();
     assert_eq!(stored.end, Some(end));
 }
 

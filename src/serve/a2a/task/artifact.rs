@@ -1,17 +1,9 @@
 //! Artifacts as callers see them: parts, and metadata about the missing parts.
 
 use algonius_a2a::v1::{A2aPart, Artifact, Metadata, PartContent};
+use algonius_a2a::{DROPPED_BYTES_MEMBER, REDACTED_MEMBER, TRUNCATED_MEMBER};
 use algonius_actors::model::execution::content::StoredPart;
 use serde_json::{Value, json};
-
-/// Key in an artifact's metadata for the number of redacted places.
-pub const REDACTED_KEY: &str = "redacted";
-
-/// Key in an artifact's metadata for the number of bytes beyond its limit that are missing.
-const TRUNCATED_KEY: &str = "truncated";
-
-/// The member of [`TRUNCATED_KEY`] with the number of dropped bytes.
-const DROPPED_BYTES_KEY: &str = "droppedBytes";
 
 /// The parts of an artifact that its callers do not see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,9 +25,10 @@ impl ArtifactLosses {
     /// Reads the losses back from an artifact's metadata.
     fn from_metadata(metadata: &Metadata) -> Self {
         let number = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or_default();
-        let truncated =
-            metadata.get(TRUNCATED_KEY).and_then(|truncated| truncated.get(DROPPED_BYTES_KEY));
-        Self::from((number(metadata.get(REDACTED_KEY)), number(truncated)))
+        let truncated = metadata
+            .get(TRUNCATED_MEMBER)
+            .and_then(|truncated| truncated.get(DROPPED_BYTES_MEMBER));
+        Self::from((number(metadata.get(REDACTED_MEMBER)), number(truncated)))
     }
 
     const fn plus(self, other: Self) -> Self {
@@ -49,10 +42,13 @@ impl ArtifactLosses {
     #[must_use]
     pub fn metadata(self) -> Metadata {
         let redacted = (self.redacted_count > 0)
-            .then(|| (REDACTED_KEY.to_owned(), self.redacted_count.into()));
+            .then(|| (REDACTED_MEMBER.to_owned(), self.redacted_count.into()));
         let dropped =
-            (self.dropped_bytes > 0).then(|| json!({ DROPPED_BYTES_KEY: self.dropped_bytes }));
-        redacted.into_iter().chain(dropped.map(|value| (TRUNCATED_KEY.to_owned(), value))).collect()
+            (self.dropped_bytes > 0).then(|| json!({ DROPPED_BYTES_MEMBER: self.dropped_bytes }));
+        redacted
+            .into_iter()
+            .chain(dropped.map(|value| (TRUNCATED_MEMBER.to_owned(), value)))
+            .collect()
     }
 }
 
