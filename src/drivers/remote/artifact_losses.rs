@@ -80,3 +80,40 @@ impl LossCounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn artifact(id: &str, redacted: u64, dropped: u64) -> Artifact {
+        let metadata = json!({"redacted": redacted, "truncated": {"droppedBytes": dropped}});
+        Artifact {
+            artifact_id: id.to_owned(),
+            name: None,
+            description: None,
+            parts: Vec::new(),
+            metadata: metadata.as_object().cloned().unwrap(),
+            extensions: Vec::new(),
+        }
+    }
+
+    /// A snapshot of the task repeats the losses of the pieces.
+    #[test]
+    fn a_repeated_artifact_states_its_losses_once() {
+        let mut losses = RemoteLosses::default();
+        losses.record(&artifact("a", 1, 0), false);
+        losses.record(&artifact("a", 2, 7), true);
+        losses.record(&artifact("a", 3, 7), false);
+        losses.record(&artifact("b", 0, 0), false);
+        for id in ["c", "d", "e"] {
+            losses.record(&artifact(id, 1, 0), false);
+        }
+        let expected = [
+            "7 bytes are missing, because the remote service truncated artifact `a`",
+            "the remote service redacted artifact `a`, `c`, `d` and 1 more, places in all: 6",
+        ];
+        assert_eq!(losses.into_warnings(), expected);
+    }
+}
